@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import copy
 
+import pytest
+
 from tests.control.scheduler.test_read_again import queue, runs, workload
 from tests.support.control_objects import node
 from tests.support.control_world import World
@@ -25,7 +27,8 @@ def reason(world: World, name: str) -> str:
     return "" if found is None else str(found["reason"])
 
 
-def test_the_second_of_two_equals_is_told_when_the_first_is_refused_later() -> None:
+@pytest.mark.parametrize("seconds", [0, 10])
+def test_the_second_of_two_equals_is_told_when_the_first_is_refused_later(seconds: int) -> None:
     async def story() -> None:
         async with World().running() as world:
             flavor, first, lq = queue(cpu=2)
@@ -50,6 +53,7 @@ def test_the_second_of_two_equals_is_told_when_the_first_is_refused_later() -> N
                 await world.settle()
             assert runs(world) == ["runs"]
             assert reason(world, "one") == "WaitingForQuota"
+            await world.pass_time(seconds)  # long enough to be told its place, or not
             await world.client.delete(names.WORKLOAD, "runs", "default")
             await world.settle()
             assert runs(world) == ["next"]

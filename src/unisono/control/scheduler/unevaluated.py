@@ -13,6 +13,7 @@ again at most once a minute, and only to so many, because every explanation cost
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from unisono.engine.explain.waiting import recorded_explanation
 from unisono.engine.model.explanation import BehindInQueue, Blocker, Explanation
@@ -26,6 +27,7 @@ _PAUSE_MS = 60_000
 # How many places are told at once: to workloads that know none, and that know another one.
 _MOST_FIRST = 1000
 _MOST_CHANGED = 50
+_MOST_EACH_TIME = 16
 
 
 class Unevaluated:
@@ -81,6 +83,18 @@ class Unevaluated:
                 self._places[key] = None
                 soon = Instant(self._state.now + _PATIENCE_MS)
                 self._places_due = min(self._places_due or soon, soon)
+        yield from self._refused_since()
+
+    def _refused_since(self) -> Iterator[Explanation]:
+        """Yield what is known by now of some of those that no cycle evaluated: one like it waits.
+
+        Of a few each time, as this is asked in every cycle; of the others with the places.
+        """
+        for key in [*islice(self._places, _MOST_EACH_TIME)]:
+            found = recorded_explanation(self._state, key) if key in self._state.waiting else None
+            if found is not None:
+                del self._places[key]
+                yield found
 
     def next_due(self) -> Instant | None:
         """Return when to tell places; None: there is no workload that none is known of."""
