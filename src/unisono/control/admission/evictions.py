@@ -13,6 +13,7 @@ checks and retries.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from unisono.control.actions import Json
@@ -95,7 +96,7 @@ def checks_after(status: Json, now: float) -> Json:
     )
     if pause:
         before = (status.get("requeueState") or {}).get("requeueAt")
-        at = max(now + pause, seconds(before) if before else 0.0)
+        at = max(math.ceil(now + pause), seconds(before) if before else 0.0)
         changes["requeueState"] = {"requeueAt": timestamp(at)}
     return changes
 

@@ -5,6 +5,7 @@ Writing this status *is* the decision: quota and nodes count from here, also aft
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from unisono.control import names
@@ -307,7 +308,7 @@ def evicted(
         if requeues:
             status["requeueState"] = None
     elif stop is not None and stop.requeue_at is not None:
-        at = timestamp(stop.requeue_at / 1000)
+        at = timestamp(math.ceil(stop.requeue_at / 1000))  # never earlier
         status["requeueState"] = {"count": (requeues.get("count") or 0) + 1, "requeueAt": at}
     return {"status": status}
 
