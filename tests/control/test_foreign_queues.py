@@ -65,6 +65,28 @@ def test_a_limit_of_a_kai_queue_holds_and_a_child_has_its_parent() -> None:
     told(story)
 
 
+def test_amounts_beyond_all_measure_are_bounded_or_left_out() -> None:
+    async def story(world: World) -> None:
+        queue = kai_queue("odd", gpus=10**18, quota=1234567.5)
+        queue["spec"]["resources"]["cpu"] = {"quota": "many", "limit": -7}
+        quota = {
+            "apiVersion": ELASTIC_QUOTA.api_version,
+            "kind": ELASTIC_QUOTA.kind,
+            "metadata": {"name": "odd", "namespace": "default"},
+            "spec": {"max": {"cpu": 4, "memory": "1Gi"}, "min": {"cpu": 8, "memory": "1Gi"}},
+        }
+        await world.create(queue, quota)
+        await world.settle()
+        kept = world.get(VOLCANO_QUEUE, "kai-odd")["spec"]
+        assert kept["deserved"] == {"nvidia.com/gpu": "1234567.5"}
+        assert kept["capability"] == {"nvidia.com/gpu": "1000000000000"}
+        kept = world.get(VOLCANO_QUEUE, "elasticquota-default-odd")["spec"]
+        assert kept["deserved"] == {"memory": "1Gi"}
+        assert kept["capability"] == {"cpu": "4", "memory": "1Gi"}
+
+    told(story)
+
+
 def test_a_kai_queue_that_is_deleted_takes_its_own_along() -> None:
     async def story(world: World) -> None:
         await world.create(kai_queue("team"))

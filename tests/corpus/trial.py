@@ -231,6 +231,8 @@ async def _outcome(stage: Stage, obj: Json, answer: Answer) -> Outcome:
         return Outcome("warns", f"{name}: {' '.join(not_done)}")
     if (kind.group, kind.kind) in _ACTED_UPON and not why.get("pods"):
         return Outcome("runs")
+    if (stored.get("spec") or {}).get("replicas") == 0:
+        return Outcome("runs")  # to be scaled up by its reader
     if told is not None:
         return Outcome(told.word, f"{name}: {told.says}")
     return Outcome("wrong", f"{name}: is stored in silence, and nothing happens ({why['state']})")

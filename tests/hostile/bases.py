@@ -370,6 +370,20 @@ _BY_KIND: Mapping[tuple[str, str], Callable[[], Json]] = {
     ("scheduling.volcano.sh", "Queue"): _spec(weight=1, capability=_DEMAND),
     ("scheduling.x-k8s.io", "PodGroup"): _spec(minMember=1),
     ("scheduling.x-k8s.io", "ElasticQuota"): _spec(min=_DEMAND, max=_DEMAND),
+    ("unisono.dev", "WorkloadKind"): lambda: {
+        "spec": {
+            "apiVersion": "example.org/v1",
+            "kind": "Thing",
+            "podSets": [
+                {"template": ".spec.driver", "name": "driver", "count": "1"},
+                {"template": ".template", "forEach": ".spec.groups", "name": "each.name"},
+            ],
+            "suspend": ".spec.suspend",
+            "succeeded": "self.status.phase == 'Done'",
+            "failed": ".status.failed",
+            "message": ".status.message",
+        }
+    },
     ("unisono.dev", "SlurmJob"): lambda: {
         "spec": {
             "jobId": 1,

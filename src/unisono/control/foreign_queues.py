@@ -23,6 +23,7 @@ from unisono.control.controller import own_key
 from unisono.control.job_kinds import volcano
 from unisono.control.view import View
 from unisono.engine.model.errors import InvalidManifest
+from unisono.engine.model.resources import MAX_COUNT
 from unisono.kinds.foreign_queues import elastic_queue_name, kai_queue_name
 from unisono.kinds.quantity import Quantity
 from unisono.kube.form import Key
@@ -36,6 +37,7 @@ KINDS = (KAI_QUEUE, KAI_GROUP, ELASTIC_QUOTA)
 MADE_OF = "unisono.dev/made-of"  # the kind of the source, its namespace and its name
 # KAI counts cpu in thousandths and memory in millions of bytes; -1 is without end.
 _UNITS = {"cpu": ("cpu", "m"), "memory": ("memory", "M"), "gpu": ("nvidia.com/gpu", "")}
+_MOST = 1e12  # of any unit: a thousand clusters of this world
 _MOST_DEEP = 16  # subgroups of subgroups
 
 
@@ -138,7 +140,7 @@ def _parent(source: Json) -> str:
 
 def _kai_queue(source: Json, view: View) -> Json:
     capability = {
-        resource: f"{limit:g}{unit}"
+        resource: f"{_spelt(limit)}{unit}"
         for name, (resource, unit) in _UNITS.items()
         if (limit := _limit(source, name)) is not None
     }
@@ -160,7 +162,7 @@ def _deserved(source: Json, view: View) -> Mapping[str, str]:
     for name, (resource, unit) in _UNITS.items():
         amount = _quota(source, name, view, 0)
         if amount > 0:
-            found[resource] = f"{amount:g}{unit}"
+            found[resource] = f"{_spelt(amount)}{unit}"
     return found
 
 
@@ -190,7 +192,7 @@ def _kai_group(source: Json, view: View) -> Json:
     written = source.get("spec") or {}
     least = max(_whole(written.get("minMember")), _of_leaves(written.get("subGroups"), written))
     queue = str(written.get("queue") or "")
-    return {"minMember": max(1, least)} | _given(
+    return {"minMember": max(1, min(least, MAX_COUNT))} | _given(
         queue=kai_queue_name(queue) if queue else "",
         priorityClassName=str(written.get("priorityClassName") or ""),
     )
@@ -216,7 +218,11 @@ def _of_leaves(groups: object, whole: Json) -> int:
 
 def _elastic_quota(source: Json, view: View) -> Json:
     written = source.get("spec") or {}
-    capability = {name: str(amount) for name, amount in (written.get("max") or {}).items()}
+    capability = {
+        name: str(amount)
+        for name, amount in (written.get("max") or {}).items()
+        if not _is_more(amount, None)
+    }
     deserved = {
         name: str(amount)
         for name, amount in (written.get("min") or {}).items()
@@ -226,9 +232,11 @@ def _elastic_quota(source: Json, view: View) -> Json:
 
 
 def _is_more(amount: object, most: str | None) -> bool:
-    """Say whether a minimum is above its maximum, or cannot be read: it then means nothing."""
+    """Say whether an amount is above its maximum, or cannot be read: it then means nothing."""
     try:
         least = Quantity.from_raw(amount)
+        if least.nano < 0:
+            return True
         return most is not None and least.nano > Quantity.from_raw(most).nano
     except (InvalidManifest, ValueError, TypeError):
         return True
@@ -239,8 +247,17 @@ def _given(**fields: Any) -> Json:
 
 
 def _number(value: object) -> float | None:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    """Return a number within bounds that quantities have; None of anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+        return None
+    return max(-1.0, min(float(value), _MOST))
+
+
+def _spelt(amount: float) -> str:
+    return f"{amount:.3f}".rstrip("0").rstrip(".")
 
 
 def _whole(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+    if isinstance(value, bool) or not isinstance(value, int):
+        return 0
+    return max(0, min(value, MAX_COUNT))

@@ -29,6 +29,7 @@ _CLUSTER = "cluster"
 _ARGO = "Argo Workflows makes its pods, where it runs; with a queue label they queue there"
 _TEKTON = "Tekton makes its pods, where it runs; with a queue label they queue there"
 _SPARK = "the Spark operator makes its pods, where it runs; with a queue label they queue there"
+_WRAPPER = "its own controller makes its components, where it runs; apply them by themselves here"
 _NOTEBOOK = "Kubeflow's notebook controller makes its pod, where it runs"
 _KATIB = "Katib makes its trials, where it runs; their jobs queue there"
 _KEPT = ""  # acted upon: a queue or a group of ours stands for it (`control.foreign_queues`)
@@ -97,6 +98,7 @@ _KINDS = (
         "scheduledsparkapplications",
         _SPARK,
     ),
+    _Foreign("workload.codeflare.dev", "v1beta2", "AppWrapper", "appwrappers", _WRAPPER),
     _Foreign("kubeflow.org", "v1 v1beta1", "Notebook", "notebooks", _NOTEBOOK),
     _Foreign("kubeflow.org", "v1beta1", "Experiment", "experiments", _KATIB),
     _Foreign("scheduling.run.ai", "v2", "Queue", "queues", _KEPT, _CLUSTER, _KAI_QUEUE),
