@@ -93,7 +93,7 @@ _WORDS: Mapping[type[msgspec.Struct], str] = {
     queue.ResourceGroup: "covered:covered_resources flavors pool:pooled_quota",
     queue.BorrowWithinCohort: "policy max_priority_threshold",
     queue.PreemptionRules: "within_queue:within_cluster_queue reclaim:reclaim_within_cohort "
-    "borrow:borrow_within_cohort min_runtime_ms",
+    "borrow:borrow_within_cohort min_runtime_ms victims_have may_be_reclaimed",
     queue.FlavorFungibility: "when_can_borrow when_can_preempt preference",
     queue.CheckRule: "name on_flavors",
     queue.ClusterQueue: "name cohort groups:resource_groups strategy:queueing_strategy "
