@@ -141,6 +141,16 @@ def _stays(stage: Stage) -> list[str]:
     return [] if admitted is not None and admitted["status"] == "True" else ["it is not admitted"]
 
 
+def _is_understood(stage: Stage) -> list[str]:
+    """See that nothing is in quarantine: it waits, and why it does is known."""
+    return [
+        f"Workload {one['metadata']['name']} is in quarantine: {condition['message']}"
+        for one in stage.every(WORKLOAD)
+        for condition in (one.get("status") or {}).get("conditions") or ()
+        if condition["reason"] == "Quarantined"
+    ]
+
+
 def _owned(name: str, by: str) -> Json:
     """Return a job that says another one owns it, which does not exist under that uid."""
     made = _job()
@@ -298,7 +308,9 @@ _STATUSES: Mapping[str, Json] = {
 }
 
 ROWS: Mapping[str, Callable[[], Case]] = {
-    "row 1: slices of a topology without a topology": lambda: created(_sliced()),
+    "row 1: slices of a topology without a topology": lambda: created(
+        _sliced(), check=_is_understood
+    ),
     "row 2: a Volcano job of -8 GPUs, slipped in": lambda: slipped(_volcano(2, gpus="-8")),
     "row 2: a Volcano job of -8 GPUs": lambda: created(_volcano(2, gpus="-8")),
     "row 4: a Volcano job of 2^31-1 replicas": lambda: created(_volcano(_HUGE)),

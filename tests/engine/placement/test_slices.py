@@ -7,8 +7,25 @@ from typing import Any
 import pytest
 
 from tests.support.placement_builders import BLOCK, RACK, demand, node, place, placer_of, refuse
+from tests.support.quota_builders import job, pods, queue
+from unisono.engine.cluster import new_cluster
+from unisono.engine.dry_run import dry_run
+from unisono.engine.explain.waiting import explanation
+from unisono.engine.model.explanation import GangDoesNotFit
+from unisono.engine.model.names import FlavorName, LocalQueueKey, NodeName, QueueName
 from unisono.engine.model.node import HOSTNAME, Node
+from unisono.engine.model.policy import Placement, Policy
+from unisono.engine.model.queue import Flavor, LocalQueue
+from unisono.engine.model.resources import amounts
+from unisono.engine.model.workload import TopologyRequest
 from unisono.engine.placement.demand import Demand, Mode
+from unisono.engine.state.changes import (
+    FlavorSet,
+    LocalQueueSet,
+    NodeSet,
+    QueueSet,
+    WorkloadWaits,
+)
 
 
 def racks(*sizes: tuple[int, ...], labelled: bool = True) -> list[Node]:
@@ -27,8 +44,8 @@ def sliced(pods: int, size: int, at: str, mode: Mode = "required", **options: An
 
 def pods_by_rack(found: dict[str, int]) -> dict[str, int]:
     totals: dict[str, int] = {}
-    for name, pods in found.items():
-        totals[name[:2]] = totals.get(name[:2], 0) + pods
+    for name, count in found.items():
+        totals[name[:2]] = totals.get(name[:2], 0) + count
     return totals
 
 
@@ -83,3 +100,29 @@ def test_the_domain_with_enough_whole_blocks_is_found_behind_many_without() -> N
 def test_without_a_node_blocks_are_refused(at: str) -> None:
     """A cluster whose nodes are all bought begins with none."""
     assert refuse(placer_of(), sliced(6, 2, at, "preferred")).pods_placeable == 0
+
+
+@pytest.mark.parametrize("mode", ["required", "preferred", "unconstrained"])
+@pytest.mark.parametrize("level", ["", RACK, HOSTNAME])
+@pytest.mark.parametrize("labels", [{}, {RACK: "r0"}, {BLOCK: "b", RACK: "r0"}])
+def test_slices_of_a_level_that_no_node_has_wait(
+    mode: Mode, level: str, labels: dict[str, str]
+) -> None:
+    """The planner once took single nodes for them, and the auditor refused every plan."""
+    state = new_cluster(Policy(placement=Placement(needs_nodes=True)))
+    state.apply(FlavorSet(Flavor(name=FlavorName("f"))))
+    state.apply(QueueSet(queue("q")))
+    state.apply(LocalQueueSet(LocalQueue(key=LocalQueueKey("ns/q"), queue=QueueName("q"))))
+    for name in ("n1", "n2"):
+        has = amounts({"gpu": 8, "pods": 110})
+        made = tuple(sorted({**labels, HOSTNAME: name}.items()))
+        state.apply(NodeSet(Node(name=NodeName(name), labels=made, allocatable=has)))
+    wanted = TopologyRequest(mode=mode, level=level, slice_level="unknown", slice_size=2)
+    gang = job("sliced", "q", pod_sets=(pods(2, {"gpu": 1}, topology=wanted),))
+    state.apply(WorkloadWaits(gang))
+    plans = dry_run(state, state.now)  # the auditor finds each of them sound
+    assert not any(made.admissions for made in plans)
+    why = explanation(state, gang.key)
+    assert why is not None
+    (fact,) = (one for one in why.blockers if isinstance(one, GangDoesNotFit))
+    assert dict(fact.refusals).get("topology") == 2

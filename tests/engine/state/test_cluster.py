@@ -19,7 +19,9 @@ from tests.support.quota_builders import (
 )
 from tests.support.quota_builders import snapshot as world
 from tests.support.state_laws import NOTHING, Deeds, at_rest, reactions
+from unisono.engine.audit import audit
 from unisono.engine.cluster import new_cluster, restore
+from unisono.engine.cycle import plan
 from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.explanation import (
     BehindInQueue,
@@ -330,3 +332,17 @@ def test_versions_count_events() -> None:
     assert snapshot(state).version == 41
     state.apply(TimePassed(Instant(1)))
     assert snapshot(state).version == 42
+
+
+@pytest.mark.parametrize("back_ms", [1, 3_600_000])
+def test_the_clock_never_goes_back(back_ms: int) -> None:
+    """A wall clock that was set back once had every plan refused until it had caught up."""
+    late = Instant(10_000_000)
+    state = restore(world(queue("q"), now=late, waiting=(job("first", "q"),)))
+    early = Instant(late - back_ms)
+    state.apply(TimePassed(early))
+    assert state.now == late
+    made = plan(state, early)
+    assert made.now == late
+    assert audit(snapshot(state), made) == ()
+    assert [one.workload for one in made.admissions] == ["ns/first"]

@@ -3,6 +3,11 @@
 The collector looks at every committed change and stages what has to follow, a few objects in each
 turn of the event loop, so that an emptied namespace of ten thousand pods delays no request. It
 keeps no promises of its own: whatever a crash interrupts, `sweep` finds again at the next start.
+
+As in Kubernetes, an owner is gone if it was seen to go, or if its kind is served and it is not
+there. An owner of a kind that is not served may be somewhere else: what names it stays until the
+kind is served. So does what is of no namespace and names an owner in one. An owner in another
+namespace does not count.
 """
 
 from __future__ import annotations
@@ -23,6 +28,8 @@ from unisono.apiserver.times import seconds
 
 _PER_TURN = 50
 _CRDS = "apiextensions.k8s.io/customresourcedefinitions"
+# So many owners that went are remembered, until their dependents are looked at.
+_MOST_GONE = 4096
 
 
 class GarbageCollector:
@@ -35,6 +42,9 @@ class GarbageCollector:
         self._deleter = deleter
         self._uids: dict[str, Key] = {}
         self._dependents: dict[str, set[Key]] = {}  # by the uid of the owner
+        self._gone: dict[str, None] = {}  # uids of owners that were seen to go, the latest last
+        self._unresolved: set[Key] = set()  # objects of which an owner cannot be looked up
+        self._kinds: tuple[int, dict[tuple[str, str], bool]] = (-1, {})
         self._ending_spaces: set[str] = set()
         self._work: deque[Callable[[], None]] = deque()
         self._is_due = False
@@ -61,6 +71,11 @@ class GarbageCollector:
             self._leave(change.previous)
         if change.kind is Kind.DELETED:
             self._leave(record)
+            self._unresolved.discard(record.key)
+            if record.uid in self._dependents:
+                self._gone[record.uid] = None
+                if len(self._gone) > _MOST_GONE:
+                    del self._gone[next(iter(self._gone))]
             for key in self._dependents.get(record.uid, ()):
                 self._later(lambda key=key: self._look_at(key))  # type: ignore[misc]
             for owner in record.owners:
@@ -73,6 +88,9 @@ class GarbageCollector:
                 self._later(lambda: self._look_at(definition))
             return
         self._enter(record)
+        if record.key[0] == _CRDS and self._unresolved:  # their owners' kinds may be served now
+            for key in sorted(self._unresolved):
+                self._later(lambda key=key: self._look_at(key))  # type: ignore[misc]
         if record.owners or b'"deletionTimestamp"' in record.data:
             self._later(lambda: self._look_at(record.key))
 
@@ -105,11 +123,14 @@ class GarbageCollector:
         resource = self._server.catalogue.storage(key[0])
         if record is None or resource is None:
             return
-        if record.owners and self._is_abandoned(record):
-            self._delete(record, resource, "Background")
-            return
-        if any(owner not in self._uids for owner in record.owners):
-            record = self._drop_owners(record)
+        if record.owners and not all(self._is_there(owner, record) for owner in record.owners):
+            if self._can_look_up_owners(record):
+                if not any(self._is_there(owner, record) for owner in record.owners):
+                    self._delete(record, resource, "Background")
+                    return
+                record = self._drop_owners(record)
+            else:
+                self._unresolved.add(key)
         if b'"deletionTimestamp"' not in record.data:
             return
         obj = record.load()
@@ -125,20 +146,42 @@ class GarbageCollector:
         elif key[0] == "/namespaces":
             self._empty_namespace(record, obj)
 
-    def _is_abandoned(self, record: Record) -> bool:
-        """Say whether none of its owners exists any more."""
-        return not any(owner in self._uids for owner in record.owners)
+    def _is_there(self, owner: str, record: Record) -> bool:
+        """Say whether an owner exists, where this object may have one."""
+        key = self._uids.get(owner)
+        return key is not None and key[1] in ("", record.namespace)
+
+    def _can_look_up_owners(self, record: Record) -> bool:
+        """Say whether every owner that is not there is known to be gone."""
+        self._unresolved.discard(record.key)
+        version = self._server.catalogue.version
+        if self._kinds[0] != version:
+            served = self._server.catalogue.served()
+            self._kinds = version, {(one.api_version, one.kind): one.namespaced for one in served}
+        for owner in record.load()["metadata"].get("ownerReferences") or ():
+            if self._is_there(owner["uid"], record) or owner["uid"] in self._gone:
+                continue
+            kind = owner.get("apiVersion", ""), owner.get("kind", "")
+            in_namespaces = self._kinds[1].get(kind)
+            if in_namespaces is None or (in_namespaces and not record.namespace):
+                return False
+        return True
+
+    def _below(self, record: Record) -> list[Key]:
+        """Return what an owner owns, where it may."""
+        keys = self._dependents.get(record.uid, ())
+        return sorted(key for key in keys if record.namespace in ("", key[1]))
 
     def _drop_owners(self, record: Record) -> Record:
         """Forget owners that are gone, for the sake of those that are left."""
         obj = record.load()
         obj["metadata"]["ownerReferences"] = [
-            one for one in obj["metadata"]["ownerReferences"] if one["uid"] in self._uids
+            one for one in obj["metadata"]["ownerReferences"] if self._is_there(one["uid"], record)
         ]
         return self._writer.put(record, obj)
 
     def _orphan(self, record: Record, obj: Json) -> None:
-        for key in sorted(self._dependents.get(record.uid, ())):
+        for key in self._below(record):
             child = self._server.store.newest(key)
             if child is None:
                 continue
@@ -154,7 +197,7 @@ class GarbageCollector:
 
     def _foreground(self, record: Record, obj: Json) -> None:
         blocking = False
-        for key in sorted(self._dependents.get(record.uid, ())):
+        for key in self._below(record):
             child = self._server.store.newest(key)
             resource = self._server.catalogue.storage(key[0])
             if child is None or resource is None:
