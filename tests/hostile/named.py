@@ -134,10 +134,11 @@ def _orphaned() -> Case:
 def _stays(stage: Stage) -> list[str]:
     """See that a Workload of another controller is left alone, pods or none."""
     (found,) = (one for one in stage.every(WORKLOAD) if one["metadata"]["name"] == NAME)
-    conditions = (found.get("status") or {}).get("conditions")
-    evicted, admitted = find(conditions, "Evicted"), find(conditions, "Admitted")
-    if evicted is not None and evicted["status"] == "True":
-        return [f"it was evicted: {evicted['reason']}"]
+    status = found.get("status") or {}
+    evictions = (status.get("schedulingStats") or {}).get("evictions") or ()
+    if evictions:  # also if it has been admitted again
+        return [f"it was evicted: {evictions}"]
+    admitted = find(status.get("conditions"), "Admitted")
     return [] if admitted is not None and admitted["status"] == "True" else ["it is not admitted"]
 
 
