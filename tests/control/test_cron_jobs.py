@@ -11,6 +11,7 @@ from tests.faults.jobs import JOB_KINDS, Wish
 from tests.runner.simulated_world import node
 from tests.support.control_objects import queue
 from tests.support.control_world import START, World
+from unisono.control import cron_jobs
 from unisono.control.conditions import seconds, timestamp
 from unisono.control.job_kinds import ray, volcano
 from unisono.control.names import CRON_JOB, JOB, WORKLOAD
@@ -157,6 +158,21 @@ def test_with_forbid_the_latest_missed_run_starts_when_the_last_one_ends() -> No
         assert "MissSchedule" in events(world)
         await until(world, 3, 5)
         assert status(world, "strict")["lastScheduleTime"] == timestamp(FIRST + 3 * MINUTE)
+
+    told(story)
+
+
+def test_runs_that_do_not_end_are_bounded_in_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cron_jobs, "MOST_ACTIVE", 3)
+
+    async def story(world: World) -> None:
+        await world.create(node("n1"), cron(runs_s=4 * MINUTE + 30))
+        await until(world, 3, 5)
+        assert jobs(world) == dict.fromkeys((0, 1, 2), "runs")
+        assert "TooManyActiveJobs" in events(world)
+        assert len(status(world)["active"]) == 3
+        await until(world, 4, 50)
+        assert jobs(world) == {0: "Complete", 1: "runs", 2: "runs", 4: "runs"}
 
     told(story)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tests.control.job_kinds.test_volcano_policies import task, vcjob
@@ -25,6 +26,8 @@ from unisono.kube.form import Json
 _HUGE = 2**31 - 1
 # Longer than anything waits for pods that do not come.
 _LONG_S = 600.0
+# Until a schedule of every minute has run once or twice.
+_MINUTE_S = 65.0
 _SLICES = {
     "kueue.x-k8s.io/podset-slice-required-topology": "cloud.provider.com/topology-rack",
     "kueue.x-k8s.io/podset-slice-size": "2",
@@ -308,6 +311,35 @@ _STATUSES: Mapping[str, Json] = {
     "evictions are a number": {"schedulingStats": {"evictions": 7}},
 }
 
+_SCHEDULES: Mapping[str, Any] = {
+    "every 7 seconds": "@every 7s",
+    "every -1 s": "@every -1s",
+    "every 10^30 h": "@every 1000000000000000000000000000000h",
+    "never": "0 0 31 2 *",
+    "a leap day": "0 0 29 2 *",
+    "a range beyond all measure": "0-99999999999 * * * *",
+    "a step of 0": "*/0 * * * *",
+    "a step of 10^30": "*/1000000000000000000000000000000 * * * *",
+    "a list of many": f"{','.join(['0-59'] * 20_000)} * * * *",
+    "other digits": "٣ * * * *",
+    "fields of lines": "*\n*\n*\n*\n*",
+    "a zone of its own": "CRON_TZ=../../../etc/passwd * * * * *",
+    "nothing": "",
+    "a number": 5,
+    "a map": {"a": "b"},
+}
+_ZONES: Mapping[str, Any] = {
+    "..": "../../../etc/passwd",
+    "/": "/etc/localtime",
+    "local": "Local",
+    "a zero byte": "UTC\0",
+    "nothing": "",
+    "of many letters": "A" * 100_000,
+    "that is a folder": "Europe",
+    "that is a map": {"a": 1},
+    "that is a number": 5,
+}
+
 ROWS: Mapping[str, Callable[[], Case]] = {
     "row 1: slices of a topology without a topology": lambda: created(
         _sliced(), check=_is_understood
@@ -477,6 +509,61 @@ NAMED: Mapping[str, Callable[[], Case]] = {
             }
         },
     ),
+    # servers, and what makes jobs by itself
+    "a Deployment of 2^31-1 replicas": lambda: created(
+        _with(_base("apps/v1", "Deployment"), ("spec", "replicas"), _HUGE)
+    ),
+    "a ReplicaSet of 2^31-1 replicas": lambda: created(
+        _with(_base("apps/v1", "ReplicaSet"), ("spec", "replicas"), _HUGE)
+    ),
+    "a StatefulSet of 2^31-1 replicas": lambda: created(
+        _with(_base("apps/v1", "StatefulSet"), ("spec", "replicas"), _HUGE)
+    ),
+    "a parallel StatefulSet of 2^31-1 replicas": lambda: created(
+        _with(
+            _with(_base("apps/v1", "StatefulSet"), ("spec", "replicas"), _HUGE),
+            ("spec", "podManagementPolicy"),
+            "Parallel",
+        )
+    ),
+    "a StatefulSet whose numbers begin at 2^31-1": lambda: created(
+        _with(_base("apps/v1", "StatefulSet"), ("spec", "ordinals"), {"start": _HUGE})
+    ),
+    "a running Deployment of 2^31-1 replicas and twice as many for a moment": lambda: changed(
+        _base("apps/v1", "Deployment"),
+        {
+            "spec": {
+                "replicas": _HUGE,
+                "strategy": {"rollingUpdate": {"maxSurge": "100%", "maxUnavailable": 0}},
+                "template": {"metadata": {"labels": {"v": "2"}}},
+            }
+        },
+    ),
+    **{
+        f"a CronJob whose schedule is {what}": lambda text=text: created(  # type: ignore[misc]  # its own text each
+            _with(_base("batch/v1", "CronJob"), ("spec", "schedule"), text), seconds=_MINUTE_S
+        )
+        for what, text in _SCHEDULES.items()
+    },
+    **{
+        f"a CronJob whose schedule is {what}, slipped in": lambda text=text: slipped(  # type: ignore[misc]  # its own text each
+            _with(_base("batch/v1", "CronJob"), ("spec", "schedule"), text), seconds=_MINUTE_S
+        )
+        for what, text in _SCHEDULES.items()
+    },
+    **{
+        f"a CronJob in the time zone {what}, slipped in": lambda text=text: slipped(  # type: ignore[misc]  # its own text each
+            _with(_base("batch/v1", "CronJob"), ("spec", "timeZone"), text), seconds=_MINUTE_S
+        )
+        for what, text in _ZONES.items()
+    },
+    **{
+        f"a CronJob that ran last in {when[:4]}": lambda when=when: slipped(  # type: ignore[misc]  # its own time each
+            {**_base("batch/v1", "CronJob"), "status": {"lastScheduleTime": when}},
+            seconds=_MINUTE_S,
+        )
+        for when in ("0001-01-01T00:00:00Z", "1970-01-01T00:00:00Z", "9999-12-31T23:59:59Z")
+    },
     # configuration
     "a queue of many flavors": lambda: created(_flavors(MANY)),
     "a queue of 16 flavors that no node has": lambda: created(_flavors(16)),
@@ -556,4 +643,4 @@ def _quota_patch(amount: str) -> Json:
 def named(name: str) -> Case:
     """Return a case by its name."""
     made = NAMED[name]()
-    return Case(name, made.setup, made.hostile, made.about, made.seconds, made.check)
+    return replace(made, title=name)

@@ -48,6 +48,9 @@ from unisono.kube.mapping import Kind
 
 # On a job made by hand (`kubectl create job --from`): it is kept as any other, and is no run.
 _BY_HAND = "cronjob.kubernetes.io/instantiate"
+# Runs of one schedule that have not ended. Kubernetes has no bound; one of every second, whose
+# jobs wait in a queue, would fill the store, and its own status with the list of them.
+MOST_ACTIVE = 500
 # Finished jobs deleted in one go, when a history limit was lowered.
 _AT_ONCE = 200
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -120,6 +123,13 @@ def _start(kind: CronKind, cron: Json, status: Json, running: Sequence[Json], ti
     job = _job(kind, cron, time, zone)
     # Made before a crash, and not written down: it is the run itself, and nothing it waits for.
     others = [one for one in running if one["metadata"]["name"] != job["metadata"]["name"]]
+    if len(others) >= MOST_ACTIVE and policy != "Replace":
+        message = (
+            f"Not starting job: {len(others)} runs have not ended, and there may be {MOST_ACTIVE};"
+            " the next one starts when one has ended. Run it less often, or see what they wait for"
+        )
+        yield Note(about, "TooManyActiveJobs", message, "Warning")
+        return
     if policy == "Forbid" and others:
         message = (
             "Not starting job because prior execution is running and concurrency policy is Forbid"

@@ -8,11 +8,14 @@ from unisono.control.actions import Json, Patch, Ref
 from unisono.control.apps import LEADER_WORKER_SET
 from unisono.control.conditions import find, seconds
 from unisono.control.jobs.pods import is_deleting, is_ready, is_terminal, phase_of
+from unisono.kinds.core.pod_groups import TOTAL_COUNT
 from unisono.kinds.digits import whole_number
 from unisono.kinds.meta import is_selected
 
 _LWS = "leaderworkerset.sigs.k8s.io"
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+# Pods of one set that wait for nodes at a time.
+MOST_WAITING = 100
 
 
 def selector_of(owner: Json) -> Mapping[str, object]:
@@ -73,6 +76,32 @@ def is_available(pod: Json, least_ready_s: float, now: float) -> bool:
     """Say whether a pod has been ready for long enough."""
     since = ready_since(pod)
     return since is not None and since + least_ready_s <= now
+
+
+def may_wait(template: Json, pods: Sequence[Json]) -> int:
+    """Return how many more pods may be made to wait for nodes beside these.
+
+    A set may ask for any number of pods. Each that waits is a workload with explanations of its
+    own, so more are made as those before them get nodes; a group has to be there whole.
+    """
+    annotations = (template.get("metadata") or {}).get("annotations") or {}
+    together = whole_number(annotations.get(TOTAL_COUNT)) or 0
+    waiting = sum(is_active(pod) and not pod["spec"].get("nodeName") for pod in pods)
+    return max(0, max(MOST_WAITING, together) - waiting)
+
+
+def read_of_pod(pod: Json) -> object:
+    """Return what a set reads of a pod; each wake costs a look at all pods of the set."""
+    metadata = pod["metadata"]
+    ready = find((pod.get("status") or {}).get("conditions"), "Ready")
+    return (
+        metadata.get("labels"),
+        metadata.get("ownerReferences"),
+        metadata.get("deletionTimestamp"),
+        pod["spec"].get("nodeName"),
+        phase_of(pod),
+        (ready["status"], ready.get("lastTransitionTime")) if ready is not None else None,
+    )
 
 
 def available_at(pods: Sequence[Json], least_ready_s: float, now: float) -> float | None:

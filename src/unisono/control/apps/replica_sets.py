@@ -7,7 +7,7 @@ a pod that ended         ──▶ does not count; the last few are kept to be l
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -32,10 +32,12 @@ from unisono.control.apps.members import (
     is_active,
     is_available,
     is_its_own,
+    may_wait,
+    read_of_pod,
     released,
 )
 from unisono.control.conditions import seconds
-from unisono.control.controller import own_key, owner_key
+from unisono.control.controller import Reads, own_key, owner_key
 from unisono.control.jobs.pods import (
     AT_ONCE,
     is_deleting,
@@ -64,6 +66,7 @@ class ReplicaSets:
         self.watches: Sequence[Kind] = (kind, names.POD)
         self.owner_kind: Kind = kind
         self.idle_without: Kind = kind
+        self.reads: Mapping[Kind, Reads] = {names.POD: read_of_pod}
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """A set, or a pod of one."""
@@ -113,7 +116,7 @@ def _more(owner: Json, active: Sequence[Json], wanted: int, view: View, now: flo
     room = most_pods(owner, wanted, (template,), view)
     if room < wanted:
         yield from too_many(owner, wanted, view, now)
-    missing = min(room - len(active), AT_ONCE)
+    missing = min(room - len(active), may_wait(template, active), AT_ONCE)
     metadata = owner["metadata"]
     made: list[Json] = []
     for number in count():

@@ -33,6 +33,8 @@ from unisono.control.apps.members import (
     available_at,
     is_available,
     is_its_own,
+    may_wait,
+    read_of_pod,
     released,
     share_of,
 )
@@ -44,7 +46,7 @@ from unisono.control.apps.revisions import (
     revision_of,
     template_of,
 )
-from unisono.control.controller import own_key, owner_key
+from unisono.control.controller import Reads, own_key, owner_key
 from unisono.control.jobs.pods import (
     AT_ONCE,
     is_deleting,
@@ -72,6 +74,7 @@ class StatefulSets:
     watches: Sequence[Kind] = (STATEFUL_SET, names.POD, CONTROLLER_REVISION)
     owner_kind: Kind = STATEFUL_SET
     idle_without: Kind = STATEFUL_SET
+    reads: Mapping[Kind, Reads] = {names.POD: read_of_pod}
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """A StatefulSet, or a pod of one."""
@@ -147,7 +150,8 @@ class _Work:
     def _create(self, numbers: range, *, is_ordered: bool) -> Generator[Action, Any, bool]:
         """Create missing pods; say whether all are there and none stands in another's way."""
         made: list[Json] = []
-        for number in numbers:
+        most = min(AT_ONCE, may_wait(self._spec.get("template") or {}, [*self.pods.values()]))
+        for number in numbers if most else ():
             pod = self.pods.get(number)
             if pod is None:
                 name = f"{self._owner['metadata']['name']}-{number}"
@@ -155,7 +159,7 @@ class _Work:
                     made.append(self._pod(number))
             if is_ordered and (pod is None or not self._is_available(pod)):
                 break
-            if len(made) >= AT_ONCE:
+            if len(made) >= most:
                 break
         for pod in made:
             yield from self._claims(pod)

@@ -52,13 +52,23 @@ class Gang(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The gang as a key."""
-        return ":".join(self).rstrip(":")
+        """The gang as a key; what pods name may be any text.
+
+        >>> Gang("workload", "a:b", "", "50%").text
+        'workload:a%3Ab::50%25'
+        """
+        return ":".join(map(_quoted, self)).rstrip(":")
 
     @staticmethod
     def read(text: str) -> Gang:
-        """Read a key."""
-        return Gang(*text.split(":"))
+        """Read a key; anything else is of no kind.
+
+        >>> Gang.read("workload:a%3Ab::50%25")
+        Gang(word='workload', name='a:b', part='', replica='50%')
+        >>> Gang.read("a:b:c:d:e").kind
+        """
+        word, name, part, replica, *more = [*map(_unquoted, text.split(":")), "", "", ""]
+        return Gang("" if any(more) else word, name, part, replica)
 
     @property
     def kind(self) -> Kind | None:
@@ -74,6 +84,14 @@ class Gang(NamedTuple):
     def is_kueue_group(self) -> bool:
         """Whether it is a group of Kueue's."""
         return self.word == _KUEUE_GROUP
+
+
+def _quoted(part: str) -> str:
+    return part.replace("%", "%25").replace(":", "%3A")
+
+
+def _unquoted(part: str) -> str:
+    return part.replace("%3A", ":").replace("%25", "%")
 
 
 def gang_of(pod: Json) -> Gang | None:
