@@ -25,10 +25,11 @@ examples:
   unisono report monthly --whole --format html --out reports/
   unisono report monthly --user kim --format json
   unisono report --since 2026-01-01 --until 2026-02-01 --format eml --out mail/
+  unisono report monthly --whole --format focus > chargeback.csv
   unisono report daily --whole --format sreport --sreport TopUsage -P
 """
 _LENGTHS = {"daily": 1, "weekly": 7, "monthly": 30}
-_FORMATS = ("text", "md", "html", "csv", "json", "eml", "sreport", "opencost")
+_FORMATS = ("text", "md", "html", "csv", "json", "eml", "sreport", "opencost", "focus")
 _SREPORTS = ("utilization", "AccountUtilizationByUser", "TopUsage", "SizesByAccount")
 _AGO = re.compile(r"(\d{1,4})([mhdw])")
 _SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}

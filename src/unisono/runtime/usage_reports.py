@@ -96,6 +96,7 @@ def known_names(ledger: Path) -> KnownNames:
 def written(made: Report, form: str, options: FormatOptions = PLAIN) -> str:
     """Return a report in a format."""
     from unisono.monitor.report import formats as words
+    from unisono.monitor.report.focus import focus
     from unisono.monitor.report.html import html, mail
     from unisono.monitor.report.other_tools import opencost, sreport
 
@@ -115,6 +116,8 @@ def written(made: Report, form: str, options: FormatOptions = PLAIN) -> str:
             return sreport(made, "unisono", which=which, is_parsable=is_parsable)
         case "opencost":
             return opencost(made)
+        case "focus":
+            return focus(made, "unisono")
         case _:
             return words.text(made)
 
@@ -135,6 +138,7 @@ def write(
 def file_name(made: Report, form: str) -> str:
     """Return the file name of a report: its period and its format."""
     suffixes = {"text": "txt", "sreport": "sreport.txt", "opencost": "opencost.json"}
+    suffixes["focus"] = "focus.csv"
     suffix = suffixes.get(form, form)
     since, until = (datetime.fromtimestamp(at, UTC) for at in (made.since, made.until))
     return f"gpu-usage-{since:%Y-%m-%d}_{until:%Y-%m-%d}.{suffix}"

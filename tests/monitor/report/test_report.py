@@ -24,6 +24,7 @@ from unisono.kinds.overriding import override
 from unisono.monitor.ledger.accounts import Period
 from unisono.monitor.ledger.rows import NodeRow, PodRow, WorkloadRow
 from unisono.monitor.report import formats
+from unisono.monitor.report.focus import focus
 from unisono.monitor.report.html import html, mail
 from unisono.monitor.report.model import Report, Waiting
 from unisono.monitor.report.other_tools import SREPORTS, opencost, sreport
@@ -167,6 +168,27 @@ def test_as_opencost_answers_it_balances(report: Report) -> None:
     assert hours == pytest.approx(report.headline.capacity, abs=0.5)
 
 
+def test_focus_columns_add_up_to_the_total(report: Report) -> None:
+    rows = list(csv.DictReader(io.StringIO(focus(report, "c"))))
+    cents = sum(round(float(one["BilledCost"]) * 100) for one in rows)
+    assert cents == report.headline.total_cents
+    hours = sum(float(one["ConsumedQuantity"]) for one in rows)
+    assert hours == pytest.approx(report.headline.capacity)
+    for team in report.teams:
+        of_team = [one for one in rows if one["SubAccountId"] == team.name]
+        cost = sum(round(float(one["EffectiveCost"]) * 100) for one in of_team)
+        assert cost == team.amounts.cost_cents
+        wasted = sum(round(float(one["x_WastedCost"]) * 100) for one in of_team)
+        assert wasted == team.amounts.wasted_cents
+    first = rows[0]
+    assert (first["BillingPeriodStart"], first["BillingPeriodEnd"]) == (
+        "2025-12-01T00:00:00Z",
+        "2026-01-01T00:00:00Z",
+    )
+    assert first["ChargePeriodStart"] == "2025-12-29T00:00:00Z"
+    assert set(json.loads(first["Tags"])) == {"namespace", "queue", "user", "team"}
+
+
 def test_waiting_workloads_are_in_the_table(ledger: Path) -> None:
     made = read(ledger, Period(WEEK.since, WEEK.since + 86_400))
     made.waiting = (Waiting("a", "w", "Job", "q", "t", "u", 8, 3600),)
@@ -194,9 +216,19 @@ def test_names_are_written_safely(ledger: Path, report: Report) -> None:
 
 def test_the_command_writes_files(ledger: Path, tmp_path: Path, capsys: object) -> None:
     asked = ["--ledger", str(ledger), "--until", "2026-01-05", "--since", "7d"]
-    formats = "html,csv,json,eml,md,text,sreport,opencost"
+    formats = "html,csv,json,eml,md,text,sreport,opencost,focus"
     assert main(["report", *asked, "--format", formats, "--out", str(tmp_path)]) == 0
-    wanted = (".csv", ".eml", ".html", ".json", ".md", ".txt", ".sreport.txt", ".opencost.json")
+    wanted = (
+        ".focus.csv",
+        ".csv",
+        ".eml",
+        ".html",
+        ".json",
+        ".md",
+        ".txt",
+        ".sreport.txt",
+        ".opencost.json",
+    )
     assert {"".join(one.suffixes) for one in tmp_path.iterdir()} == set(wanted)
 
 
