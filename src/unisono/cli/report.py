@@ -108,6 +108,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.out is None and len(formats) > 1:
         raise InvalidManifest("--out", f"these are {len(formats)} files; say where: --out DIR")
     calm_collector()
+    from unisono.cli.language import say
+    from unisono.cli.tables import width_of
     from unisono.monitor.report.build import Only
     from unisono.runtime.usage_reports import FormatOptions, read, write, written
 
@@ -118,7 +120,12 @@ def run(arguments: argparse.Namespace) -> int:
     if only != Only() and not made.jobs and not made.waiting:
         _refuse_empty(arguments, ledger, period)
     options = FormatOptions(
-        arguments.mail_from, arguments.mail_to, arguments.sreport, arguments.is_parsable
+        arguments.mail_from,
+        arguments.mail_to,
+        arguments.sreport,
+        arguments.is_parsable,
+        say,
+        width_of,
     )
     if arguments.out is None:
         print(written(made, formats[0], options), end="")

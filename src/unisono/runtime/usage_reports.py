@@ -39,6 +39,8 @@ class FormatOptions(NamedTuple):
     mail_to: str = ""
     sreport: SreportName = "utilization"
     is_parsable: bool = False  # sreport with bars between the columns
+    say: Callable[[str], str] = str  # text in the language of its reader ...
+    width: Callable[[str], int] = len  # ... and how wide that is in a terminal
 
 
 PLAIN = FormatOptions()
@@ -119,7 +121,7 @@ def written(made: Report, form: str, options: FormatOptions = PLAIN) -> str:
         case "focus":
             return focus(made, "unisono")
         case _:
-            return words.text(made)
+            return words.text(made, options.say, options.width)
 
 
 def write(

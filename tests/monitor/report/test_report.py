@@ -17,10 +17,12 @@ import pytest
 from unisono.cli.main import ANSWER_IS_NO, main
 from unisono.cli.report import _SREPORTS, whole
 from unisono.cli.sim.usage import write_ledger
+from unisono.cli.tables import width_of
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import Node
 from unisono.engine.model.resources import amounts
 from unisono.kinds.overriding import override
+from unisono.language.catalog import catalog
 from unisono.monitor.ledger.accounts import Period
 from unisono.monitor.ledger.rows import NodeRow, PodRow, WorkloadRow
 from unisono.monitor.report import formats
@@ -103,6 +105,18 @@ def test_every_format_tells_the_same_to_the_cent(report: Report) -> None:
         line = next(row for row in cells.rows if row[:1] == [team.name])
         assert line[2] == formats.hours(team.amounts.allocated)
         assert line[-1] == formats.money(team.amounts.cost_cents)
+
+
+def test_the_table_for_people_is_in_their_language(report: Report) -> None:
+    text = formats.text(report, catalog("ko").say, width_of)
+    assert text.startswith("GPU 사용 ")
+    told = text.split("\n\n")[0]
+    assert "사용 가능한 GPU 시간" in told
+    assert not re.search(r"[a-z]{4}", told.partition("\n")[2]), told
+    # Values stand below each other, however wide the letters before them are.
+    ends = {width_of(re.split(r"(?<=\S)  +", line)[0]) for line in told.split("\n")[1:]}
+    assert len(ends) > 1
+    assert formats.money(report.headline.total_cents) in told
 
 
 def test_three_teams_have_their_part(report: Report) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -337,15 +337,15 @@ def _waste_line(one: Job) -> Line:
     return (job, one.user, one.queue, gpus, money(one.amounts.wasted_cents), advice)
 
 
-def text(report: Report) -> str:
-    """Write it for a terminal."""
-    parts = [f"GPU usage from {day(report.since)} to {day(report.until)} UTC\n"]
-    parts.append(aligned(headline_lines(report), frozenset({1})))
+def text(report: Report, say: Callable[[str], str] = str, width: Callable[[str], int] = len) -> str:
+    """Write it for a terminal; `say` translates what is no name, `width` measures a text."""
+    title = say(f"GPU usage from {day(report.since)} to {day(report.until)} UTC")
+    headline = [(say(name), say(value), say(more)) for name, value, more in headline_lines(report)]
+    parts = [f"{title}\n", aligned(headline, frozenset({1}), width)]
     for table in tables(report):
         if table.lines:
-            parts.append(
-                f"\n{table.title}\n{aligned([table.columns, *table.lines], table.numbers)}"
-            )
+            lines = [tuple(map(say, table.columns)), *table.lines]
+            parts.append(f"\n{say(table.title)}\n{aligned(lines, table.numbers, width)}")
     return "".join(parts)
 
 
@@ -368,16 +368,18 @@ def _markdown_table(table: Table) -> str:
     )
 
 
-def aligned(lines: Sequence[Line], numbers: frozenset[int]) -> str:
+def aligned(
+    lines: Sequence[Line], numbers: frozenset[int], width: Callable[[str], int] = len
+) -> str:
     """Write columns below each other; those of numbers stand to the right."""
-    widths = [max(len(line[at]) for line in lines) for at in range(len(lines[0]))]
-    written = [
-        "  ".join(
-            cell.rjust(width) if at in numbers else cell.ljust(width)
-            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    ]
+    widths = [max(width(line[at]) for line in lines) for at in range(len(lines[0]))]
+    written = []
+    for line in lines:
+        cells = []
+        for at, cell in enumerate(line):
+            gap = " " * (widths[at] - width(cell))
+            cells.append(f"{gap}{cell}" if at in numbers else f"{cell}{gap}")
+        written.append("  ".join(cells).rstrip())
     return "\n".join(written) + "\n"
 
 
