@@ -356,6 +356,10 @@ _BY_KIND: Mapping[tuple[str, str], Callable[[], Json]] = {
     ("batch.volcano.sh", "CronJob"): lambda: {
         "spec": {"schedule": "* * * * *", "jobTemplate": {"spec": _gang("vcjob")()["spec"]}}
     },
+    ("flow.volcano.sh", "JobTemplate"): lambda: {"spec": _gang("vcjob")()["spec"]},
+    ("topology.volcano.sh", "HyperNode"): _spec(
+        tier=1, members=[{"type": "Node", "selector": {"exactMatch": {"name": "a"}}}]
+    ),
     ("bus.volcano.sh", "Command"): _parts(
         action="AbortJob",
         target={
