@@ -229,7 +229,8 @@ async def _outcome(stage: Stage, obj: Json, answer: Answer) -> Outcome:
         return told
     if not_done:
         return Outcome("warns", f"{name}: {' '.join(not_done)}")
-    if (kind.group, kind.kind) in _ACTED_UPON and not why.get("pods"):
+    wants_none = (stored.get("spec") or {}).get("replicas") == 0
+    if (wants_none or (kind.group, kind.kind) in _ACTED_UPON) and not why.get("pods"):
         return Outcome("runs")
     if (stored.get("spec") or {}).get("replicas") == 0:
         return Outcome("runs")  # to be scaled up by its reader

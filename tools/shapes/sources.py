@@ -104,7 +104,7 @@ CUSTOM = (
         prefix="lws",
         module="sigs.k8s.io/lws",
         path="config/crd/bases/leaderworkerset.x-k8s.io_{plural}.yaml",
-        versions=("v0.7.0",),
+        versions=("v0.7.0", "v0.8.0", "v0.9.0"),
         plurals=("leaderworkersets",),
     ),
     CustomResources(

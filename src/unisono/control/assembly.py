@@ -36,6 +36,7 @@ from unisono.control.job_kinds.kubeflow.operator import KubeflowOperator
 from unisono.control.job_kinds.ray.adapter import RayClusters, RayJobs
 from unisono.control.job_kinds.ray.cluster import RayClusterOperator
 from unisono.control.job_kinds.ray.job import RayJobOperator
+from unisono.control.job_kinds.ray.service import RayServiceOperator
 from unisono.control.job_kinds.slurm.adapter import SlurmJobs
 from unisono.control.job_kinds.slurm.operator import SlurmJobOperator
 from unisono.control.job_kinds.slurm.priority_orders import PriorityOrders
@@ -172,6 +173,7 @@ EMBEDDED_KINDS: Sequence[Kind] = (
     *FOREIGN_KINDS,
     *(cron.kind for cron in CRON_KINDS),
     *apps.KINDS,
+    ray.SERVICE,
 )
 
 # Kinds whose pods have to start together: without a queue of their own they are in one without
@@ -417,6 +419,7 @@ def _of_kubernetes(usage: PodUsage) -> Sequence[Controller]:
         StatefulSets(),
         DaemonSets(),
         LeaderWorkerSets(),
+        RayServiceOperator(),
         Adoption(),
         Autoscalers(usage),
     )

@@ -22,7 +22,6 @@ from unisono.kinds.upstream_operators import built_in
 SUPPORTED = "unisono.dev/Supported"
 NOT_SUPPORTED = "NotSupported"
 
-_NOT_RUN = "is stored, but nothing runs its pods here"
 _NOT_CALLED = "is stored, but webhooks are never called here"
 _NOT_EVALUATED = "is stored, but admission policies are not evaluated here"
 _NO_EFFECT = "is stored, but has no effect here"
@@ -45,7 +44,6 @@ _STORED_ONLY: Mapping[str, str] = {
     "apiregistration.k8s.io/apiservices": "is stored, but no other API server is asked",
     "flowcontrol.apiserver.k8s.io/flowschemas": _NO_EFFECT,
     "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations": _NO_EFFECT,
-    "ray.io/rayservices": _NOT_RUN,
     "resource.k8s.io/resourceclaims": _NO_DRIVER,
     "resource.k8s.io/resourceclaimtemplates": _NO_DRIVER,
     "scheduling.k8s.io/compositepodgroups": "is stored, but nothing acts on it here: its groups "

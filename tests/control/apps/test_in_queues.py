@@ -9,6 +9,8 @@ from tests.control.apps.test_stateful_sets import stateful_set
 from tests.control.stories import gpu_node, phases, pods, queue_of, told
 from tests.support.control_objects import job
 from tests.support.control_world import World
+from unisono.cli.why.answer import answer
+from unisono.cli.why.read import gather
 from unisono.control.apps import DEPLOYMENT, STATEFUL_SET
 from unisono.control.conditions import find, is_true
 from unisono.control.names import CLUSTER_QUEUE, POD, QUEUE_LABEL, WORKLOAD
@@ -192,5 +194,21 @@ def test_a_restart_at_any_time_leaves_no_pod_too_many_and_no_quota_behind() -> N
         assert images(world) == {"b": 3}
         assert used(world) == 3
         assert len(world.every(WORKLOAD)) == 3
+
+    told(story)
+
+
+def test_why_answers_for_a_deployment_by_what_waits() -> None:
+    async def story(world: World) -> None:
+        await world.create(*queue_of(3), gpu_node("n1", 8), queued(4))
+        await world.pass_time(10)
+        said = answer(await gather(world.client, world.get(DEPLOYMENT, "web")))
+        assert (said["kind"], said["state"], said["queue"]) == ("Deployment", "waiting", "lq-cq")
+        assert said["workload"].startswith(f"pod-{waiting(world)[0]}"[:40])
+        assert said["pods"] == {"Running": 3, "Pending": 1}
+        await change(world, replicas=3)
+        await world.pass_time(60)
+        said = answer(await gather(world.client, world.get(DEPLOYMENT, "web")))
+        assert (said["state"], said["pods"]) == ("running", {"Running": 3})
 
     told(story)

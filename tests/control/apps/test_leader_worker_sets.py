@@ -12,7 +12,7 @@ from tests.control.stories import env_of, gpu_node, phases, pods, queue_of, told
 from tests.support.control_world import World
 from unisono.control.apps import LEADER_WORKER_SET
 from unisono.control.conditions import find
-from unisono.control.names import POD, QUEUE_LABEL, SERVICE, WORKLOAD
+from unisono.control.names import CLAIM, POD, QUEUE_LABEL, SERVICE, WORKLOAD
 from unisono.kube.form import Json
 
 
@@ -179,6 +179,34 @@ def test_workers_that_come_after_their_leader_are_queued_one_by_one() -> None:
         await world.pass_time(60)
         assert waiting(world) == ["vllm-0-2"]
         assert used(world) == 2
+
+    told(story)
+
+
+def test_claims_come_with_each_pod_and_stay() -> None:
+    async def story(world: World) -> None:
+        claim = {
+            "metadata": {"name": "cache"},
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "1Gi"}},
+            },
+        }
+        made = lws(1, 2, template={"volumeClaimTemplates": [claim]})
+        await world.create(*queue_of(8), gpu_node("n1", 8), made)
+        await world.pass_time(30)
+        assert [one["metadata"]["name"] for one in world.every(CLAIM)] == [
+            "cache-vllm-0",
+            "cache-vllm-0-1",
+        ]
+        assert pods(world)["vllm-0-1"]["spec"]["volumes"][-1] == {
+            "name": "cache",
+            "persistentVolumeClaim": {"claimName": "cache-vllm-0-1"},
+        }
+        await change(world, replicas=0)
+        await world.pass_time(60)
+        assert phases(world) == {}
+        assert len(world.every(CLAIM)) == 2
 
     told(story)
 

@@ -155,6 +155,7 @@ _MAKERS = (
     "flow.volcano.sh/jobflows",
     "apps/daemonsets",
     "leaderworkerset.x-k8s.io/leaderworkersets",
+    "ray.io/rayservices",
     *serving.SETS,
 )
 

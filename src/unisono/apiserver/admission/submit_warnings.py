@@ -762,6 +762,10 @@ def _about_leader_worker_set(obj: Json) -> Iterator[str]:
     if at(spec, "leaderWorkerTemplate").get("subGroupPolicy"):
         path = "spec.leaderWorkerTemplate.subGroupPolicy"
         yield f"{path}: has no effect here; pods get no labels of smaller groups"
+    template = at(spec, "leaderWorkerTemplate")
+    if at(template, "persistentVolumeClaimRetentionPolicy").get("whenScaled") == "Delete":
+        path = "spec.leaderWorkerTemplate.persistentVolumeClaimRetentionPolicy.whenScaled"
+        yield f"{path}: has no effect here; claims of groups that are scaled away stay"
     if spec.get("startupPolicy") == "LeaderReady":
         yield (
             "spec.startupPolicy: LeaderReady makes workers once their leader runs, so a group"

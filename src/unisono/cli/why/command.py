@@ -31,7 +31,8 @@ def parser() -> argparse.ArgumentParser:
         "what",
         nargs="+",
         metavar="KIND/NAME",
-        help="a job of any kind, a pod or a Workload; without a kind, all kinds are searched",
+        help="a job of any kind, a Deployment or its like, a pod or a Workload; without a kind,"
+        " jobs, pods and Workloads are searched",
     )
     made.add_argument(
         "-o",

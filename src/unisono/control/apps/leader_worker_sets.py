@@ -180,6 +180,8 @@ class _Look:
             if worker in group.pods or self._view.raw(names.POD, name, namespace) is not None:
                 continue
             made.append(self._pod(group.number, worker, revision))
+        for pod in made:
+            yield from self._claims(pod, revision)
         for start in range(0, len(made), AT_ONCE):
             yield Together([Create(pod) for pod in made[start : start + AT_ONCE]])
         if made:
@@ -274,8 +276,43 @@ class _Look:
                     {**one, "env": with_variables(one.get("env"), variables)}
                     for one in pod["spec"][part]
                 ]
+        mounted = [
+            {"name": volume, "persistentVolumeClaim": {"claimName": f"{volume}-{name}"}}
+            for volume in _volumes(both)
+        ]
+        if mounted:
+            own = pod["spec"].get("volumes") or ()
+            pod["spec"]["volumes"] = [
+                *(one for one in own if one.get("name") not in _volumes(both)),
+                *mounted,
+            ]
         self._queue(pod, group, worker, revision)
         return pod
+
+    def _claims(self, pod: Json, revision: Json) -> Steps:
+        """Create the claims of a pod that are not there yet; they stay when it goes."""
+        template = template_of(revision, _PART)
+        namespace = self._owner["metadata"]["namespace"]
+        retention = template.get("persistentVolumeClaimRetentionPolicy") or {}
+        for volume, one in _volumes(template).items():
+            name = f"{volume}-{pod['metadata']['name']}"
+            if self._view.raw(names.CLAIM, name, namespace) is not None:
+                continue
+            metadata: Json = {
+                "name": name,
+                "namespace": namespace,
+                "labels": {**((one.get("metadata") or {}).get("labels") or {}), NAME: self._name},
+            }
+            if retention.get("whenDeleted") == "Delete":
+                metadata["ownerReferences"] = [owner_reference(self._owner, blocks=False)]
+            yield Create(
+                {
+                    "apiVersion": "v1",
+                    "kind": "PersistentVolumeClaim",
+                    "metadata": metadata,
+                    "spec": one.get("spec") or {},
+                }
+            )
 
     def _queue(self, pod: Json, group: int, worker: int, revision: Json) -> None:
         """Put a pod into the queue of its set, and into the gang of its group."""
@@ -357,6 +394,14 @@ class _Look:
         }
         if any(old.get(name) != value for name, value in status.items()):
             yield Patch(Ref.to(self._owner), {"status": status}, "status")
+
+
+def _volumes(template: Json) -> dict[str, Json]:
+    """Return the templates of claims by the names of their volumes."""
+    return {
+        str((one.get("metadata") or {}).get("name")): one
+        for one in template.get("volumeClaimTemplates") or ()
+    }
 
 
 def _restarted(pod: Json) -> bool:

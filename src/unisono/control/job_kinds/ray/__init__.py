@@ -9,6 +9,7 @@ from unisono.kube.mapping import Kind
 CLUSTER = Kind("ray.io/v1", "RayCluster")
 JOB = Kind("ray.io/v1", "RayJob")
 CRON_JOB = Kind("ray.io/v1", "RayCronJob")
+SERVICE = Kind("ray.io/v1", "RayService")
 OURS = ("", None, "ray.io/kuberay-operator")
 
 CLUSTER_LABEL = "ray.io/cluster"
