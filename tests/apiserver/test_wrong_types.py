@@ -14,6 +14,7 @@ from tests.support.random_requests import ADMIN
 from unisono.apiserver.api import Api
 from unisono.apiserver.objects import Json
 from unisono.apiserver.request import Request
+from unisono.kinds.core.schema import PodSpec
 from unisono.kinds.shapes.served import Served
 from unisono.kinds.snapshot.candidates import QUEUE_LABEL
 from unisono.net.http.messages import Response
@@ -157,3 +158,49 @@ def _is_gone(response: Response, path: tuple[str, ...], value: Any) -> bool:
     for name in path:
         here = here.get(name) if isinstance(here, dict) else None
     return here != value or type(here) is not type(value)
+
+
+# Admission reads objects before the schema refuses them, so each field of a spec that it may read
+# has to stand any value; a label of each kind of queue brings it there.
+_QUEUED = {QUEUE_LABEL: "q", "kai.scheduler/queue": "q", "volcano.sh/queue-name": "q"}
+_POD_FIELDS = [str(each) for each in PodSpec.__struct_encode_fields__]
+
+
+@pytest.mark.parametrize("labels", [{}, _QUEUED], ids=["plain", "queued"])
+def test_no_field_of_a_pod_breaks_admission(labels: dict[str, str]) -> None:
+    async def story() -> list[str]:
+        failed = []
+        async with serving() as api:
+            for field in _POD_FIELDS:
+                for value in (None, *WRONG):
+                    spec = {"containers": [{"name": "main", "image": "x"}], field: value}
+                    pod = {"apiVersion": "v1", "kind": "Pod", "spec": spec}
+                    body = {**pod, "metadata": {"name": "a", "labels": labels}}
+                    response = await _send(api, "POST", "/api/v1/namespaces/default/pods", body)
+                    if response.code >= 500:
+                        failed.append(f"{field}: {value!r}")
+        return failed
+
+    assert asyncio.run(story()) == []
+
+
+@pytest.mark.slow
+def test_no_field_of_any_spec_breaks_its_creation() -> None:
+    async def story() -> list[str]:
+        failed = []
+        async with serving() as api:
+            for served in api.catalogue.served():
+                if not served.kind or served.is_computed:
+                    continue
+                base = _sample(served)
+                base["metadata"]["labels"] |= _QUEUED
+                spec = base.get("spec")
+                for field in spec if isinstance(spec, dict) else ():
+                    for value in (None, *WRONG):
+                        body = {**base, "spec": {**spec, field: value}}
+                        response = await _send(api, "POST", _address(served), body)
+                        if response.code >= 500:
+                            failed.append(f"{served.kind}.spec.{field}: {value!r}")
+        return failed
+
+    assert asyncio.run(story()) == []

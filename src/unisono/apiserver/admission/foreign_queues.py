@@ -51,8 +51,9 @@ def _kai_queue(obj: Json, context: Context) -> str:
 
 
 def _elastic_quota(is_pod: bool, obj: Json, namespace: str, context: Context) -> str:
-    if is_pod and not at(obj, "spec").get("schedulerName", "").startswith("scheduler-plugins"):
-        return ""
+    scheduler = at(obj, "spec").get("schedulerName") if is_pod else None
+    if is_pod and not (isinstance(scheduler, str) and scheduler.startswith("scheduler-plugins")):
+        return ""  # also of a type that the schema is about to refuse
     there = context.every(ELASTIC_QUOTAS, namespace) if namespace else ()
     found = [str(at(dict(one), "metadata").get("name")) for one in there]
     return elastic_queue_name(namespace, min(found)) if found else ""
