@@ -270,3 +270,43 @@ def test_injected_conditions_fire_the_guides_alerts(
     told = receiver.told
     eventually("of the end, too", lambda: told.get("GPUXidCritical", [""])[-1] == "resolved", 120.0)
     assert receiver.told["GPUXidCritical"][0] == "firing"
+
+
+# Of each kind of fault, what has to fire: for the device, or for its node.
+FAULTS = {
+    0: (("--xid", "79"), "GPUXidCritical"),
+    1: (("--xid", "31"), "GPUXidOther"),
+    2: (("--ecc", "2"), "GPUEccUncorrectable"),
+    3: (("--row-remap-failed",), "GPURowRemapFailure"),
+    4: (("--hot", "100"), "GPUHighTemperature"),
+    5: (("--fall-off",), "GPULost"),
+    6: (("--silent",), "GPUMetricsMissing"),
+}
+ABOUT_DEVICES = "GPUXid.*|GPUEcc.*|GPURow.*|GPUHigh.*|GPULost|GPUMetricsMissing"
+
+
+def test_each_fault_is_one_alert_as_long_as_it_stands(folder: Path, prometheus: Prometheus) -> None:
+    node = "g6e-48xlarge-1"
+    unisono("gpu", "heal", node, folder=folder)
+    for index, (fault, _) in FAULTS.items():
+        unisono("gpu", "inject", node, str(index), *fault, folder=folder)
+    wanted = {name: str(index) for index, (_, name) in FAULTS.items()}
+
+    def firing() -> list[tuple[str, str]]:
+        # The guide's rules are loaded as well; their alerts carry the labels of the target.
+        asked = f'ALERTS{{alertstate="firing", job="", alertname=~"{ABOUT_DEVICES}"}}'
+        labels = [one["metric"] for one in prometheus.query(asked)]
+        here = [one for one in labels if node in (one.get("kubernetes_node"), one.get("node"))]
+        return sorted((one["alertname"], one.get("gpu", "")) for one in here)
+
+    of_nodes = ("GPULost", "GPUMetricsMissing")
+    every = sorted((name, "" if name in of_nodes else gpu) for name, gpu in wanted.items())
+    eventually("each fault is one alert", lambda: firing() == every, 180.0)
+    # Pods leave the node and others come: the alerts stay, and stay one each.
+    unisono("delete", "job", "j1", folder=folder)
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        assert firing() == every
+        time.sleep(1)
+    unisono("gpu", "heal", node, folder=folder)
+    eventually("all are over", lambda: firing() == [], 120.0)

@@ -56,7 +56,7 @@ def families(cache: ClusterCache, idle: Mapping[str, float]) -> Iterator[Family]
     yield Family(
         "unisono_gpu_healthy",
         "gauge",
-        "0 for a GPU that is broken and gets no pods; 1 for a node whose GPUs (*) are all well.",
+        "0 for a GPU that is broken; 1 for a node whose GPUs (*) are all well.",
         _health(nodes),
     )
     yield from _quarantine(nodes)
