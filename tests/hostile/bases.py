@@ -347,6 +347,10 @@ _BY_KIND: Mapping[tuple[str, str], Callable[[], Json]] = {
     ("trainer.kubeflow.org", "TrainingRuntime"): _runtime,
     ("trainer.kubeflow.org", "ClusterTrainingRuntime"): _runtime,
     **{("kubeflow.org", sort.kind.kind): _kubeflow(sort.kind.kind) for sort in KUBEFLOW},
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): _spec(
+        replicas=2,
+        leaderWorkerTemplate={"size": 2, "workerTemplate": _TEMPLATE},
+    ),
     ("jobset.x-k8s.io", "JobSet"): lambda: job_set(replicated("w", pods=2, gpus=1)),
     ("ray.io", "RayCluster"): lambda: {"spec": _ray_cluster()},
     ("ray.io", "RayJob"): lambda: {"spec": _ray_job()},
