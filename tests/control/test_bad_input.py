@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.control.job_kinds.test_volcano_policies import task, vcjob
+from tests.control.stories import delete
 from tests.control.training_world import train_job
 from tests.runner.simulated_world import simulated_world
 from tests.support.control_objects import job, node, queue
@@ -21,6 +22,7 @@ from unisono.control.job_kinds import volcano
 from unisono.kinds.kueue.waiting import waiting_message
 from unisono.kinds.policy.settings import Settings
 from unisono.kinds.views.objects import Conditions
+from unisono.kube.errors import Invalid
 from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
 
@@ -86,15 +88,6 @@ def overriding(**spec: Any) -> list[Json]:
             ),
             id="larger than the quota",
         ),
-        pytest.param(
-            {
-                **vcjob(task("w", 1), queue="nope"),
-                "metadata": {"name": "bad", "namespace": "default"},
-            },
-            volcano.JOB,
-            ("Volcano Queue nope does not exist", "create Queue nope, or correct spec.queue"),
-            id="no such Volcano queue",
-        ),
     ],
 )
 def test_it_waits_and_says_what_to_change(
@@ -155,6 +148,31 @@ def test_it_cannot_start_and_says_which_field(manifest: Json, says: tuple[str, .
         told = " ".join(one["message"] for one in status["conditions"])
         assert all(part in told for part in says), "kubectl users see it, too"
         assert world.every(names.POD) == []
+
+    play(story)
+
+
+def test_a_volcano_queue_that_is_missing_is_refused_and_one_that_goes_is_told() -> None:
+    async def story(world: World) -> None:
+        bad = {
+            **vcjob(task("w", 1, gpus=64), queue="nope"),
+            "metadata": {"name": "bad", "namespace": "default"},
+        }
+        with pytest.raises(Invalid, match="unable to find job queue"):
+            await world.create(bad)
+        queue = {
+            "apiVersion": "scheduling.volcano.sh/v1beta1",
+            "kind": "Queue",
+            "metadata": {"name": "nope"},
+        }
+        await world.create(queue, bad)
+        await world.pass_time(5)
+        await delete(world, names.VOLCANO_QUEUE, "nope", "")
+        await world.pass_time(5)
+        state, words = await why(world, "bad", volcano.JOB)
+        assert state == "waiting"
+        assert "Volcano Queue nope does not exist" in words
+        assert "create Queue nope, or correct spec.queue" in words
 
     play(story)
 
