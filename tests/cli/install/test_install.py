@@ -63,7 +63,6 @@ def test_the_lease_waits_behind_no_other_request() -> None:
     "resource",
     [
         "policies",
-        "topologies",
         "workloadpriorityclasses",
         "hypernodes",
         "priorityclasses",
@@ -76,6 +75,12 @@ def test_what_only_people_write_may_only_be_read(resource: str) -> None:
         one for part in PARTS for one in rights(part) if one.resource.partition("/")[0] == resource
     ]
     assert [(one.resource, one.verbs) for one in needed] == [(resource, READ)]
+
+
+def test_a_topology_gets_a_finalizer_and_is_not_written_otherwise() -> None:
+    """A flavor that names it keeps it: only metadata is patched, and nothing made or deleted."""
+    needed = [one for part in PARTS for one in rights(part) if one.resource == "topologies"]
+    assert {verb for one in needed for verb in one.verbs} == {*READ, "patch"}
 
 
 def granted(role: Json) -> set[tuple[str, str, str]]:
