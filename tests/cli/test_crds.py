@@ -18,6 +18,7 @@ def test_definitions_of_one_group_as_yaml(capsys: pytest.CaptureFixture[str]) ->
         "hypernodes.topology.volcano.sh",
         "policies.unisono.dev",
         "slurmjobs.unisono.dev",
+        "workloadkinds.unisono.dev",
     ]
     assert "&id" not in printed  # no names for equal parts
 
