@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from itertools import chain, islice
 from typing import NamedTuple
 
+from unisono.kinds.digits import whole_number
 from unisono.monitor.records import NodeRecord, PodRecord
 
 Device = tuple[str, int]  # a node, an index
@@ -49,7 +50,8 @@ class DeviceAssignments:
         self, node: str, pods: Iterable[PodRecord], record: NodeRecord | None = None
     ) -> dict[Device, DeviceHolder]:
         """Do the same for one node; `pods` are all that are there. Broken devices go last."""
-        broken = [int(one) for one, _ in record.broken if one.isdecimal()] if record else []
+        told = [whole_number(one) for one, _ in record.broken] if record is not None else []
+        broken = [one for one in told if one is not None]
         size = record.gpus if record is not None else 0
         here = [one for one in pods if one.gpus]
         old = self._held.get(node, {})
