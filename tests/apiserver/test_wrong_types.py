@@ -194,8 +194,8 @@ def test_no_field_of_any_spec_breaks_its_creation() -> None:
                     continue
                 base = _sample(served)
                 base["metadata"]["labels"] |= _QUEUED
-                spec = base.get("spec")
-                for field in spec if isinstance(spec, dict) else ():
+                spec: Json = base["spec"] if isinstance(base.get("spec"), dict) else {}
+                for field in spec:
                     for value in (None, *WRONG):
                         body = {**base, "spec": {**spec, field: value}}
                         response = await _send(api, "POST", _address(served), body)
