@@ -161,7 +161,7 @@ def test_a_replica_with_the_role_of_the_installation_is_trusted_and_holds_jobs_b
 
     role = account(plane, _HOME, "unisono", tmp_path / "role")
     with replica(role, tmp_path / "log", "--webhook", f"127.0.0.1:{port}") as one:
-        one.until_told("answering reviews")
+        one.until_told("answering for the webhooks")
         until("the server trusts it", lambda: not _refuses(plane))
         asked(plane, work)
         assert one.told("the certificate of the webhooks is stuck") is None
@@ -212,7 +212,7 @@ def test_with_webhooks_alone_names_are_judged_there_too(
 
     role = account(alone, _HOME, "unisono", tmp_path / "role")
     with replica(role, tmp_path / "log", "--webhook", f"127.0.0.1:{port}") as one:
-        one.until_told("answering reviews")
+        one.until_told("answering for the webhooks")
         until("the server trusts it", lambda: not _refuses(alone))
         asked(alone, work)
 
@@ -234,7 +234,7 @@ def test_with_webhooks_alone_tenants_write_no_decision(
     assert tried(alone, controller, part) == "", "no webhook is asked about it"
     role = account(alone, _HOME, "unisono", tmp_path / "role")
     with replica(role, tmp_path / "log", "--webhook", f"127.0.0.1:{port}") as one:
-        one.until_told("answering reviews")
+        one.until_told("answering for the webhooks")
         until("the server trusts it", lambda: not _refuses(alone))
         until("the rules are written", lambda: tried(alone, TENANT, urgent) != "")
         for kind, (made, template) in MADE.items():

@@ -29,6 +29,15 @@ def _listed(words: tuple[str, ...]) -> str:
     return "[" + ", ".join(f"'{one}'" for one in words) + "]"
 
 
+# Lists longer than that are not compared with themselves: an expression has a budget, and what
+# exceeds it is refused. Of such lists only the embedded API refuses repetitions.
+_MOST_COMPARED = 64
+
+
+def _unless_long(items: str, expression: str) -> str:
+    return f"{items}.size() > {_MOST_COMPARED} || {expression}"
+
+
 _TASKS = "object.?spec.?tasks.orValue([])"
 _OLD_TASKS = "oldObject.?spec.?tasks.orValue([])"
 _VOLUMES = "object.?spec.?volumes.orValue([])"
@@ -51,7 +60,8 @@ def _of_policies(policies: str) -> Iterator[tuple[str, str]]:
     yield f"p.?action.orValue('') in {actions}", message
     yield "p.?exitCode.orValue(1) != 0", "0 is not a valid error code"
     same = f"{policies}.filter(o, has(o.exitCode) && o.exitCode == p.exitCode).size() == 1"
-    yield f"!{code} || {same}", "duplicate exitCode: each has one policy"
+    once = _unless_long(policies, same)
+    yield f"!{code} || {once}", "duplicate exitCode: each has one policy"
 
 
 def _of_all_policies(policies: str) -> Iterator[tuple[str, str]]:
@@ -70,7 +80,7 @@ def _of_jobs() -> Iterator[tuple[str, str]]:
     yield f"{_TASKS}.size() > 0", "No task specified in job spec"
     unique = f"{_TASKS}.filter(o, o.?name.orValue('') == t.name).size() == 1"
     yield (
-        f"{_TASKS}.all(t, t.?name.orValue('') == '' || {unique})",
+        _unless_long(_TASKS, f"{_TASKS}.all(t, t.?name.orValue('') == '' || {unique})"),
         "duplicated task name: each task has its own",
     )
     yield (
@@ -85,7 +95,7 @@ def _of_jobs() -> Iterator[tuple[str, str]]:
         f"unable to find job plugin; there are {', '.join(PLUGINS)}",
     )
     paths = f"{_VOLUMES}.filter(o, o.mountPath == v.mountPath).size() == 1"
-    yield f"{_VOLUMES}.all(v, {paths})", "duplicated mountPath"
+    yield _unless_long(_VOLUMES, f"{_VOLUMES}.all(v, {paths})"), "duplicated mountPath"
     yield (
         f"{_VOLUMES}.all(v, has(v.volumeClaim) || v.?volumeClaimName.orValue('') != '')",
         "either VolumeClaim or VolumeClaimName must be specified",
@@ -101,7 +111,7 @@ def _of_jobs() -> Iterator[tuple[str, str]]:
         " && o.?template.orValue({}) == t.?template.orValue({})))"
     )
     yield (
-        f"{is_new} || ({same_queue} && {same_pods})",
+        f"{is_new} || ({same_queue} && ({_unless_long(_TASKS, same_pods)}))",
         "job updates may not change fields other than minAvailable, priorityClassName, and replicas"
         " and minAvailable of tasks",
     )
@@ -109,8 +119,9 @@ def _of_jobs() -> Iterator[tuple[str, str]]:
 
 def _of_flows() -> Iterator[tuple[str, str]]:
     targets = "f.?dependsOn.?targets.orValue([])"
+    known = f"{_FLOWS}.all(f, {targets}.all(t, {_FLOWS}.exists(o, o.name == t)))"
     yield (
-        f"{_FLOWS}.all(f, {targets}.all(t, {_FLOWS}.exists(o, o.name == t)))",
+        _unless_long(_FLOWS, known),
         "jobflow Flow is not DAG: vertex is not defined",
     )
     yield (
