@@ -11,13 +11,13 @@ error of the application is no fault of the node; some others are only worth wat
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from unisono.kinds import views
+from unisono.kinds.json_texts import read_json
 
 Severity = Literal["broken", "suspect", "application"]
 
@@ -84,7 +84,7 @@ def most_closed(nodes: int) -> int:
 def left_open(annotations: Mapping[str, str]) -> str:
     """Return what is wrong with a node that is not in quarantine because too many are; or empty."""
     try:
-        record = json.loads(annotations.get(HEALTH) or "{}")
+        record = read_json(annotations.get(HEALTH) or "{}")
         return str(record.get("doubted") or "") if record.get("over_limit") else ""
     except (ValueError, AttributeError, TypeError):
         return ""

@@ -11,11 +11,12 @@ alike, a high score means nothing by itself.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from statistics import median
 from typing import NamedTuple
+
+from unisono.kinds.json_texts import read_json
 
 PROGRESS = "unisono.dev/progress"
 # As many steps of a rank are remembered.
@@ -58,7 +59,7 @@ def pace_of(annotations: Mapping[str, str] | None) -> Pace | None:
     if not text:
         return None
     try:
-        report = json.loads(text)
+        report = read_json(text)
         steps = tuple(float(one) for one in report.get("paces") or ())[-MOST_STEPS:]
         return Pace(int(report["step"]), str(report["at"]), tuple(filter(_is_time, steps)))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError):

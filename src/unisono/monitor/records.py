@@ -5,7 +5,6 @@ Times are seconds since 1970, 0 for what has not happened. GPUs are whole device
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from unisono.engine.model.resources import bounded, is_gpu
 from unisono.kinds import views
 from unisono.kinds.device_faults import device_in, fault, fault_of, left_open
 from unisono.kinds.digits import whole_number
+from unisono.kinds.json_texts import read_json
 from unisono.kinds.kueue.queue_order import OrderKey, order_key, published_order
 from unisono.kinds.kueue.waiting import waiting_message
 from unisono.kinds.pace import PROGRESS, pace_of
@@ -558,7 +558,7 @@ def _limit_seconds(text: str | None) -> int:
 
 def _saved(progress: str | None) -> float:
     try:
-        return seconds_of(str(json.loads(progress or "{}").get("saved_at") or ""))
+        return seconds_of(str(read_json(progress or "{}").get("saved_at") or ""))
     except (ValueError, AttributeError):
         return 0.0
 
@@ -633,7 +633,7 @@ def pending_reason(conditions: views.Conditions) -> PendingReason:
         return PendingReason()
     says, reason = waiting_message(conditions), conditions.reason("QuotaReserved")
     try:
-        published = json.loads(conditions.message(_EXPLANATION))
+        published = read_json(conditions.message(_EXPLANATION))
         facts = [one for one in published["facts"] if isinstance(one, dict)]
         dated = [one for one in facts if one.get("fact") in _TIMES]
         first = min(dated, key=lambda one: float(one["start"]), default={})

@@ -18,7 +18,6 @@ the time of the promise (`promise=START/MADE/SLIPS`): nothing else in the cluste
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
@@ -27,6 +26,7 @@ import msgspec
 
 from unisono.control import names
 from unisono.kinds.digits import whole_number
+from unisono.kinds.json_texts import read_json
 from unisono.kinds.kueue.waiting import waiting_message
 from unisono.kinds.notifying import SHARES, Event
 from unisono.kinds.times import ACTIVE_DEADLINE, TIME_LIMIT, limit_ms
@@ -292,7 +292,7 @@ def _limit_seconds(workload: Workload) -> float | None:
 def _facts(workload: Workload) -> list[dict[str, Any]]:
     """Return the facts of an explanation, which a condition carries as JSON."""
     try:
-        found = json.loads(workload.conditions.message(names.EXPLANATION) or "null")
+        found = read_json(workload.conditions.message(names.EXPLANATION) or "null")
     except ValueError:
         return []
     facts = found.get("facts") if isinstance(found, dict) else None

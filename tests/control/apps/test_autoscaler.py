@@ -118,6 +118,20 @@ def test_a_restart_forgets_no_recommendation() -> None:
     told(story)
 
 
+@pytest.mark.parametrize(
+    "written", ["x", "[]", "[[[1e999,1]],[]]", "[[[1,NaN]],[]]", "[" * 5000, '[{"a":1},5]']
+)
+def test_a_memory_that_cannot_be_read_is_none(written: str) -> None:
+    async def story(world: World) -> None:
+        made = scaler(external())
+        made["metadata"]["annotations"] = {"unisono.dev/autoscaler": written}
+        await world.create(node("n1"), load(requests=800), deployment(2), made)
+        await world.pass_time(60)
+        assert replicas(world) == 8
+
+    told(story)
+
+
 def test_steps_and_bounds_limit_the_number() -> None:
     async def story(world: World) -> None:
         slow = {"scaleUp": {"policies": [{"type": "Pods", "value": 1, "periodSeconds": 60}]}}

@@ -32,6 +32,7 @@ from unisono.control.conditions import find, timestamp, with_condition
 from unisono.control.controller import own_key
 from unisono.control.jobs.pods import is_deleting, is_ready, phase_of
 from unisono.control.view import View
+from unisono.kinds.json_texts import read_json
 from unisono.kinds.meta import is_selected
 from unisono.kinds.quantity import Quantity, format_amount
 from unisono.kube.form import Key
@@ -117,12 +118,12 @@ class _Memory:
         """Read it; what cannot be read was never remembered."""
         text = (scaler["metadata"].get("annotations") or {}).get(_MEMORY, "")
         try:
-            recommended, steps = json.loads(text)
+            recommended, steps = read_json(text)
             return _Memory(
                 [(int(at), int(number)) for at, number in recommended][-_MOST_REMEMBERED:],
                 [(int(at), int(number)) for at, number in steps][-_MOST_REMEMBERED:],
             )
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, OverflowError):
             return _Memory()
 
     def written(self, now: float) -> str:

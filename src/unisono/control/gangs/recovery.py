@@ -32,6 +32,7 @@ from unisono.control.conditions import find, seconds, timestamp
 from unisono.engine.model.resources import MAX_COUNT
 from unisono.kinds.device_faults import fault_of
 from unisono.kinds.digits import whole_number
+from unisono.kinds.json_texts import read_json
 
 ATTEMPT = "unisono.dev/attempt"
 LAST_INCIDENT = "unisono.dev/last-incident"
@@ -126,7 +127,7 @@ class Record:
     def of(annotations: Mapping[str, str] | None) -> Record | None:
         """Read it; None if there is none that can be read."""
         try:
-            read = json.loads((annotations or {}).get(LAST_INCIDENT, ""))
+            read = read_json((annotations or {}).get(LAST_INCIDENT, ""))
             return Record(
                 attempt=int(read["attempt"]),
                 cause=str(read["class"]),
@@ -139,7 +140,7 @@ class Record:
                 restart_at=str(read.get("restartAt", "")),
                 lost_seconds=int(read.get("lostSeconds", 0)),
             )
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, OverflowError):
             return None
 
 

@@ -22,6 +22,7 @@ from unisono.control.gangs.recovery import Record as Incident
 from unisono.control.health.stragglers import REASON, suspected_until, to_leave
 from unisono.control.view import View
 from unisono.kinds.device_faults import HEALTH, Fault, fault_of, most_closed
+from unisono.kinds.json_texts import read_json
 from unisono.kinds.views import Node, Object, ObjectMeta, Pod
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
@@ -210,7 +211,7 @@ class Record:
     def of(annotations: Mapping[str, str] | None) -> Record:
         """Read it; an empty one if there is none that can be read."""
         try:
-            read = json.loads((annotations or {}).get(_RECORD) or "{}")
+            read = read_json((annotations or {}).get(_RECORD) or "{}")
             keys = ("reason", "since", "until", "doubted", "over_limit")
             texts = {key: str(read.get(key) or "") for key in keys}
             return Record(**texts, strikes=tuple(str(one) for one in read.get("strikes") or ()))

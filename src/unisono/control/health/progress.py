@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from unisono.control.conditions import seconds, timestamp
+from unisono.kinds.json_texts import read_json
 from unisono.kinds.pace import MOST_STEPS, PROGRESS
 
 # As many durations of a gang's steps are remembered; the median of so few ignores an odd one.
@@ -72,7 +73,7 @@ def progress_of(annotations: Mapping[str, str] | None) -> Progress | None:
 def read(text: str, at: float = 0.0) -> Progress | None:
     """Read a report; `at` is when it was made, if it does not say so itself as we write it."""
     try:
-        report = json.loads(text) if text else None
+        report = read_json(text) if text else None
         if not isinstance(report, dict):
             return None
         loss = float(report["loss"]) if report.get("loss") is not None else None

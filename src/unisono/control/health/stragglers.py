@@ -21,6 +21,7 @@ from typing import Literal, NamedTuple
 
 from unisono.control.actions import Json
 from unisono.control.conditions import seconds, timestamp
+from unisono.kinds.json_texts import read_json
 from unisono.kinds.pace import Rank
 
 KNOWN = "unisono.dev/stragglers"  # on a Workload
@@ -143,7 +144,7 @@ def _lately(node: Json, now: float) -> dict[str, Json]:
 
 def _read(annotations: Mapping[str, str] | None, key: str) -> dict[str, Json]:
     try:
-        read = json.loads((annotations or {}).get(key) or "{}")
+        read = read_json((annotations or {}).get(key) or "{}")
     except ValueError:
         return {}
     if not isinstance(read, dict):

@@ -14,13 +14,13 @@ A level is the key of a node label. Spec quota §14.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 
 from unisono.engine.model.workload import TopologyRequest
 from unisono.kinds.decode import Problem
 from unisono.kinds.digits import is_digits
+from unisono.kinds.json_texts import read_json
 from unisono.kinds.meta import wrong_with_label_key
 
 _PREFIX = "kueue.x-k8s.io/podset-"
@@ -69,7 +69,7 @@ def layers_of(annotations: Mapping[str, str]) -> tuple[tuple[str, int], ...]:
     (('rack', 2),)
     """
     try:
-        found = json.loads(annotations.get(LAYERS) or "[]")
+        found = read_json(annotations.get(LAYERS) or "[]")
         return tuple((str(one["topology"]), int(one["size"])) for one in found)
     except (ValueError, TypeError, KeyError, RecursionError):
         return ()

@@ -17,7 +17,6 @@ decides, it publishes the order with the ClusterQueue, and that order comes firs
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from operator import itemgetter
 from typing import TypeVar
@@ -25,6 +24,7 @@ from typing import TypeVar
 from unisono.engine.model.names import Instant
 from unisono.engine.model.workload import PositionKey, position_key, tie_of
 from unisono.kinds import views
+from unisono.kinds.json_texts import read_json
 from unisono.kinds.kueue.unsupported import priority_boost
 from unisono.kinds.policy.multifactor import job_number
 from unisono.kinds.scalar import instant_ms
@@ -98,7 +98,7 @@ def published_order(queue: views.ClusterQueue) -> dict[str, int]:
     if found is None or not found.is_true:
         return {}
     try:
-        return {str(name): at for at, name in enumerate(json.loads(found.message))}
+        return {str(name): at for at, name in enumerate(read_json(found.message))}
     except (ValueError, TypeError):
         return {}  # of another version, or edited by hand
 
@@ -107,7 +107,7 @@ def _is_preempting(explained: views.Condition | None) -> bool:
     if explained is None or not any(word in explained.message for word in _PREEMPTING):
         return False
     try:
-        return json.loads(explained.message)["facts"][0]["fact"] in _PREEMPTING
+        return read_json(explained.message)["facts"][0]["fact"] in _PREEMPTING
     except (ValueError, KeyError, TypeError, IndexError):
         return False
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -11,6 +10,7 @@ from unisono.control.admission.purchases import UNDER_WAY, is_holding, purchase_
 from unisono.control.health.progress import progress_of
 from unisono.control.names import EXPLANATION
 from unisono.kinds.digits import whole_number
+from unisono.kinds.json_texts import read_json
 from unisono.kinds.kueue.topology_assignment import pods_per_host
 from unisono.kinds.scalar import instant_ms
 from unisono.kube.form import Json
@@ -132,7 +132,7 @@ def _from_object(
 def _root_cause(conditions: Mapping[str, Any], by_jobs: Callable[[str], str]) -> Json | None:
     """Return what is in the way, as one set that is enough, and what refuses in each flavor."""
     try:
-        found = json.loads(conditions[EXPLANATION]["message"])["rootCause"]
+        found = read_json(conditions[EXPLANATION]["message"])["rootCause"]
         return {
             "verdict": str(found["verdict"]),
             "says": by_jobs(str(found["says"])),
@@ -152,7 +152,7 @@ def _root_cause(conditions: Mapping[str, Any], by_jobs: Callable[[str], str]) ->
 def _facts(conditions: Mapping[str, Any], by_jobs: Callable[[str], str]) -> Iterator[Json]:
     """Yield why it waits, fact by fact, each with what would change it."""
     try:
-        facts = json.loads(conditions[EXPLANATION]["message"])["facts"]
+        facts = read_json(conditions[EXPLANATION]["message"])["facts"]
     except (KeyError, ValueError, TypeError):
         return
     seen: set[str] = set()

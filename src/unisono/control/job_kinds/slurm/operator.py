@@ -9,7 +9,6 @@ An array has no pods: it opens its tasks (`tasks`).
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -34,6 +33,7 @@ from unisono.control.jobs.pods import is_deleting, is_terminal, phase_of
 from unisono.control.jobs.queues import Queues
 from unisono.control.view import View
 from unisono.engine.model.names import WorkloadKey
+from unisono.kinds.json_texts import read_json
 from unisono.kinds.kueue.topology_assignment import pods_per_host
 from unisono.kinds.kueue.waiting import waiting_message
 from unisono.kinds.slurm import ENDED
@@ -452,7 +452,7 @@ def _facts(condition: Json | None) -> list[Json]:
     if condition is None:
         return []
     try:
-        found = json.loads(condition.get("message") or "null")
+        found = read_json(condition.get("message") or "null")
     except ValueError:
         return []
     facts = found.get("facts") if isinstance(found, dict) else None
